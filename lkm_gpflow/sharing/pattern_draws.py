@@ -10,9 +10,9 @@ The functions of a pattern add up to one function of each draw and series,
 
 Then functions go where they belong: the part of a weekly cycle that repeats every day is a daily
 cycle; what is flat but for a jump is a shift of level, whatever kernel drew it; what is flat but
-for a moment is an event; what rises in a line but for noise is a trend; and whether a series
-wanders off, drifts smoothly or has noise with a memory is decided by its values, too
-(`form_of_wandering`).
+for a moment is an event; what rises in a line but for noise is a trend; and how likely a
+series wanders off, drifts smoothly or has noise with a memory its values say, too
+(`forms_of_wandering`).
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ _NOTHING = 1e-4  # of all squares
 _FEWEST = 3  # times on either side of a shift
 _LENGTHS = 16  # between half a step and the span, that memories and drifts may have
 _FAR = 4.0  # quartile distances from the middle: no further may an outlier be, to say how to wander
+_ROUNDS = 20  # until it is known which forms a table has
+_GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)  # its multiples are spread evenly
 _RETURNS = 0.25  # spans: a longer memory is as good as a walk
 _NOISE = np.array([0.001, 0.003, 0.01, 0.03, *np.arange(0.1, 1.0, 0.1)])  # shares of white noise
 _ALIKE = 2.5  # times as long: memories and drifts of different series are one
@@ -503,15 +505,15 @@ def _squares(y: Floats) -> Floats:
 
 
 def _wanderings(told: PatternDraws) -> PatternDraws:
-    """Move what wanders to a walk, a drift or a memory, as the values of each series say."""
+    """Move what wanders to a walk, a memory or a drift: in as many draws as each is likely."""
+    evenly = np.arange(len(told.functions)) * _GOLDEN % 1.0  # over both chains
     wanders = np.array([pattern.kind in _WANDERS for pattern in told.patterns], bool)
     drifts = np.array([pattern.kind == "drift" for pattern in told.patterns], bool)
     p, shares = told.visible.mean(axis=0), told.shares.mean(axis=0)
-    moves: list[_Move] = []
-    for n in np.argsort(-shares[:, wanders].sum(axis=1), kind="stable"):
+    order = np.argsort(-shares[:, wanders].sum(axis=1), kind="stable")
+    places, likes, forms = [], [], []
+    for n in order[p[order][:, wanders].max(axis=1, initial=0.0) >= SELDOM]:
         y = told.Y[n]
-        if p[n, wanders].max(initial=0.0) < SELDOM:
-            continue
         seen = np.isfinite(y)
         sure = wanders & (p[n] >= SURE)
         own = wanders & ~(drifts & sure) if sure.sum() > 1 else wanders  # a drift, and what else
@@ -519,12 +521,18 @@ def _wanderings(told: PatternDraws) -> PatternDraws:
         rest = (y - told.functions[:, n, kept].sum(axis=1).mean(axis=0))[seen]
         low, middle, high = np.quantile(rest, (0.25, 0.5, 0.75))
         rest = np.clip(rest, middle - _FAR * (high - low), middle + _FAR * (high - low))
-        like = told.patterns[int(np.where(own, shares[n], -1.0).argmax())]
-        is_smooth = like.kernel.factors[0].base.name == "SE"
-        kernel = form_of_wandering(told.x[seen], rest, is_smooth)
-        lost = np.flatnonzero(own)
+        places.append((int(n), np.flatnonzero(own)))
+        likes.append(told.patterns[int(np.where(own, shares[n], -1.0).argmax())])
+        forms.append(forms_of_wandering(told.x[seen], rest))
+    chances = in_company(np.array([[chance for _, chance in own] for own in forms]))
+    moves: list[_Move] = []
+    for (n, lost), like, own, chance in zip(places, likes, forms, chances, strict=True):
         f = told.functions[:, n, lost].sum(axis=1)
-        moves.append((int(n), lost, replace(like, kind=kind_of(kernel), kernel=kernel), f))
+        number = np.searchsorted(np.cumsum(chance)[:-1], evenly)
+        for i, (kernel, _) in enumerate(own):
+            pattern = replace(like, kind=kind_of(kernel), kernel=kernel)
+            moves.append((n, lost, pattern, f * (number == i)[:, None]))
+            lost = lost[:0]
     return _moved(told, moves)
 
 
@@ -537,8 +545,16 @@ def _forms_on(x: tuple[float, ...]) -> list[tuple[Product, Floats, Floats]]:
     span, step = x[-1] - x[0], np.diff(x).min()
     lengths = np.geomspace(0.5 * step, span, _LENGTHS)
     texts = [f"1 x RW(start={x[0]})"]
-    texts += [f"1 x OU(lengthscale={length})" for length in lengths if length <= _RETURNS * span]
-    texts += [f"1 x SE(lengthscale={length})" for length in lengths if length > NEXT * step]
+    texts += [
+        f"1 x OU(lengthscale={length})"
+        for length in lengths
+        if length <= max(_RETURNS * span, lengths[0])
+    ]
+    texts += [
+        f"1 x SE(lengthscale={length})"
+        for length in lengths
+        if length > min(NEXT * step, 0.9 * span)
+    ]
     kernels = [parse(text) for text in texts]
     forms = []
     for kernel, C in zip(kernels, components(kernels, np.array(x)), strict=True):
@@ -549,9 +565,9 @@ def _forms_on(x: tuple[float, ...]) -> list[tuple[Product, Floats, Floats]]:
 
 
 def _wandering(x: Floats, y: Floats) -> tuple[float, Floats, list[Product]]:
-    r"""Minus twice the log likelihoods of white noise and of values that wander, and in which form.
+    r"""Minus twice the log likelihoods of white noise and of values that wander, [forms, shares].
 
-    About their level values are a multiple of
+    About their level values are a multiple, integrated out, of
 
     .. math:: (1 - q) C + q I
 
@@ -562,25 +578,43 @@ def _wandering(x: Floats, y: Floats) -> tuple[float, Floats, list[Product]]:
     for _, values, vectors in forms:
         squares = np.square(vectors.T @ y)
         V = _NOISE[:, None] + (1.0 - _NOISE[:, None]) * values
-        losses.append((d * np.log((squares / V).mean(axis=1)) + np.log(V).sum(axis=1)).min())
+        losses.append(d * np.log((squares / V).mean(axis=1)) + np.log(V).sum(axis=1))
     white = d * np.log(max(np.square(y - y.mean()).sum() / d, 1e-300))
     return float(white), np.array(losses), [kernel for kernel, *_ in forms]
 
 
-def form_of_wandering(x: Floats, y: Floats, is_smooth: bool = False) -> Product:
-    """Choose the form in which values wander off, drift, or have noise with a memory.
+def forms_of_wandering(x: Floats, y: Floats) -> list[tuple[Product, float]]:
+    r"""How likely values wander off, have a memory or drift smoothly, each with its best length.
 
-    The best by AIC is chosen; smoothness counts as one parameter more unless the draws have it
-    (`is_smooth`).  A brief memory is chosen if BIC prefers white noise.
+    The three are equally likely beforehand, and so are the lengths and shares of noise of each:
+
+    .. math:: P(i \mid y) \propto \operatorname{mean}_{l, q} p(y \mid i, l, q)
     """
-    white, losses, kernels = _wandering(x, y)
-    parameters = {"RW": 1.0, "OU": 2.0, "SE": 2.0 if is_smooth else 3.0}
-    count = np.array([parameters[kernel.factors[0].base.name] for kernel in kernels])
-    best = int((losses + 2.0 * count).argmin())
-    if losses[best] + count[best] * np.log(len(y)) < white:
-        return kernels[best]
-    is_brief = [str(k.structure) == "OU" and 2.0 * _length(k) <= BRISK for k in kernels]
-    return kernels[int(np.where(is_brief, losses, np.inf).argmin())]
+    _, losses, kernels = _wandering(x, y)
+    of_lengths = np.exp(0.5 * (losses.min() - losses)).mean(axis=1)
+    structures = np.array([str(kernel.structure) for kernel in kernels])
+    best, evidence = [], []
+    for structure in dict.fromkeys(structures):
+        own = np.flatnonzero(structures == structure)
+        best.append(kernels[own[of_lengths[own].argmax()]])
+        evidence.append(float(of_lengths[own].mean()))
+    return [(kernel, e / sum(evidence)) for kernel, e in zip(best, evidence, strict=True)]
+
+
+def in_company(chances: Floats) -> Floats:
+    r"""How likely each form is in each series, [N, forms], if those of one table are akin.
+
+    Forms are drawn with shares that are the same for all series, uniform beforehand, so that
+
+    .. math:: P_{ni} \propto c_{ni} \Big(1 + \sum_{m \ne n} P_{mi}\Big)
+
+    with c of each series alone (collapsed variational Bayes of order zero, Asuncion et al. 2009).
+    """
+    told = chances
+    for _ in range(_ROUNDS if len(chances) else 0):
+        told = chances * (1.0 + told.sum(axis=0) - told)
+        told = told / told.sum(axis=1, keepdims=True)
+    return told
 
 
 def in_moment(y: Floats) -> Booleans | None:

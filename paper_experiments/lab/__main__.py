@@ -30,6 +30,7 @@ from . import (
     planted,
     sharing,
 )
+from . import foreign as foreigners
 
 
 def _command(**options: Any) -> Callable[[Callable[..., None]], click.Command]:
@@ -118,6 +119,21 @@ def article_command(results: Path, file: Path) -> None:
 def gonu_command(learner: Sequence[str], seeds: int, results: Path) -> None:
     """Figures 6 and Oil/USD: searches of GONU by the paper's learner and by ours."""
     click.echo(gonu.of_seeds(gonu.run(learner, range(seeds), results)).to_string())
+
+
+@_command(generator=tuple(foreigners.GENERATORS), first=foreigners.FIRST_JUDGED, tables=10)
+def foreign(
+    generator: Sequence[str],
+    first: int,
+    tables: int,
+    jobs: int | None,
+    results: Path,
+) -> None:
+    """Whether what is said is true on tables of others, so many of each generator."""
+    with process_pool(jobs) as pool:
+        records = foreigners.run(generator, range(first, first + tables), results, pool)
+    click.echo(foreigners.statements(records).round(3).to_string())
+    click.echo(foreigners.held(records).round(3).to_string())
 
 
 @_command(

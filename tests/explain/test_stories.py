@@ -135,10 +135,10 @@ def test_a_bend_is_told_by_when_it_turned() -> None:
 def test_what_wanders_is_told_by_its_kind() -> None:
     rng = np.random.default_rng(3)
     walk = np.cumsum(rng.normal(size=120))
-    (one,) = told(MONTHS, [walk], ["0.001 x RW(start=-1000)"])
-    assert one.sentence.startswith("a wanders and does not return, like a random walk (")
+    one, *_ = told(MONTHS, [walk], ["0.001 x RW(start=-1000)"])
+    assert re.match("(Perhaps )?a wanders and does not return, like a random walk ", one.sentence)
     smooth = np.convolve(rng.normal(size=160), np.hanning(12), "same")[:120]
-    (two,) = told(MONTHS, [smooth], ["1 x SE(lengthscale=100)"])
+    two, *_ = told(MONTHS, [smooth], ["1 x SE(lengthscale=100)"])
     assert two.sentence.startswith("a has smooth changes over ")
     soon, later = lfilter([1.0], [1.0, -0.5], rng.normal(size=200)), rng.normal(size=200)
     later = lfilter([1.0], [1.0, -0.9], later)
@@ -146,8 +146,8 @@ def test_what_wanders_is_told_by_its_kind() -> None:
         (soon, "has noise in which a disturbance lasts"),
         (later, "wanders and re"),
     ):
-        (three,) = told(MONTHS, [values[80:]], ["0.001 x RW(start=-1000)"])
-        assert three.sentence.startswith(f"a {said}")
+        three, *_ = told(MONTHS, [values[80:]], ["0.001 x RW(start=-1000)"])
+        assert re.match(f"(Perhaps )?a {said}", three.sentence)
 
 
 def test_a_jump_is_a_shift_and_no_line() -> None:
