@@ -196,8 +196,8 @@ def authors_table(runs: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    Index: "published", "lkm-paper", then `AUTHORS_METHODS`; columns (data set, rmse, mnlp or
-    coverage90); NaN where there is none.
+    Index: "published", "lkm-paper", then those of `AUTHORS_METHODS` that were run; columns (data
+    set, rmse, mnlp or coverage90); NaN where there is none.
     """
     means, paper = runs.groupby(["method", "dataset"]).mean(numeric_only=True), published_table()
     sources = {"published": (paper, "lkm-paper"), "lkm-paper": (means, "lkm-paper")}
@@ -213,7 +213,7 @@ def authors_table(runs: pd.DataFrame) -> pd.DataFrame:
         for row, (table, method) in sources.items()
     }
     index = pd.MultiIndex.from_tuples(columns, names=["dataset", "score"])
-    return pd.DataFrame(rows, index).T
+    return pd.DataFrame(rows, index).T.dropna(how="all")
 
 
 SCORES = ("rmse", "rmse_pooled", "mnlp", "crps", "coverage90", "seconds", "processor_seconds")
