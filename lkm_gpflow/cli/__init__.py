@@ -19,8 +19,8 @@ _COMMANDS = {
     "data": "List the data sets, or download the named ones and say where they are.",
     "discover": "Discover the components of the series in SOURCE and forecast them.",
     "reproduce": "Run the notebooks of the paper's experiments, and make a page of their results.",
-    "status": "Say which of the paper's experiments are done, failed and missing, and the minutes "
-    "left.",
+    "status": "Say which of the paper's experiments are done, failed, stale and missing, and "
+    "minutes left.",
 }
 """What the list of commands says of each, so that it need not import them."""
 
