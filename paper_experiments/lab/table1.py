@@ -196,12 +196,13 @@ def authors_table(runs: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    Index: "published", "lkm-paper", then those of `AUTHORS_METHODS` that were run; columns (data
-    set, rmse, mnlp or coverage90); NaN where there is none.
+    Index: "published", "lkm-paper", `PUBLISHED_STRUCTURES`, and those of `AUTHORS_LEARNERS` that
+    were run; columns (data set, rmse, mnlp or coverage90); NaN where there is none.
     """
     means, paper = runs.groupby(["method", "dataset"]).mean(numeric_only=True), published_table()
     sources = {"published": (paper, "lkm-paper"), "lkm-paper": (means, "lkm-paper")}
-    sources |= {method: (means, method) for method in AUTHORS_METHODS}
+    ran = [m for m in AUTHORS_LEARNERS if m in means.index]
+    sources |= {method: (means, method) for method in [*PUBLISHED_STRUCTURES, *ran]}
     columns = [(d, s) for d in DATASETS for s in ("rmse", "mnlp", "coverage90")]
     rows = {
         row: [
@@ -213,7 +214,7 @@ def authors_table(runs: pd.DataFrame) -> pd.DataFrame:
         for row, (table, method) in sources.items()
     }
     index = pd.MultiIndex.from_tuples(columns, names=["dataset", "score"])
-    return pd.DataFrame(rows, index).T.dropna(how="all")
+    return pd.DataFrame(rows, index).T
 
 
 SCORES = ("rmse", "rmse_pooled", "mnlp", "crps", "coverage90", "seconds", "processor_seconds")
