@@ -114,7 +114,7 @@ from .options import Spreading, bases, by_series, long_columns
     "--restarts",
     type=click.IntRange(min=1),
     default=3,
-    help="Fits of each structure, each from new random numbers.",
+    help="Fits of each structure, each from new random numbers; fewer from 300 rows on.",
 )
 @click.option(
     "--bases",
