@@ -308,9 +308,11 @@ def _papermill(notebook: Path, output: Path, parameters: Mapping[str, Any]) -> N
     with tempfile.TemporaryDirectory(prefix="kernel-") as sockets:
         # Two kernels that start at the same time can choose the same port of TCP.
         connection = {} if os.name == "nt" else {"transport": "ipc", "ip": f"{sockets}/socket"}
+        # Papermill's own `cwd` moves the whole process, and with it the notebooks of other threads.
         papermill.execute_notebook(
-            str(notebook), str(output), parameters=dict(parameters), cwd=str(notebook.parent),
-            kernel_name="python3", language="python", progress_bar=False, start_timeout=600,
+            str(notebook), str(output), parameters=dict(parameters), kernel_name="python3",
+            language="python", progress_bar=False, start_timeout=600,
+            resources={"metadata": {"path": str(notebook.parent)}},
             config=Config(KernelManager=connection),
         )  # fmt: skip
 

@@ -31,7 +31,7 @@ SQUARE = f"""\
 import os, pathlib, time
 from IPython.display import display
 
-# A file for each start: not every file system keeps both lines that two processes append at once.
+# A file for each start: two processes that append to one may lose a line.
 pathlib.Path(f"{{time.time_ns()}}-{{x}}-{{os.getpid()}}.started").touch()
 time.sleep(PAUSE)
 display({{"text/plain": "", {MIME_TYPE!r}: {{"square": x * x, "holds": x < 3}}}}, raw=True)
@@ -162,6 +162,20 @@ def test_failures_are_kept_stop_nothing_and_are_tried_again(tmp_path: Path) -> N
     assert squares(tmp_path) == {1: 1, 2: 4, 3: 9}
     table = runner.overview(runs[1:], read_records(tmp_path / "results"), "smoke").loc["square"]
     assert table["paper's claim"] == "does not hold in 1 of 3 runs"  # three is too many, it says
+
+
+def test_threads_keep_their_folder_while_notebooks_run_in_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process has one working directory: whoever moves it moves the other threads' kernels."""
+    here, moved = os.getcwd(), []
+    chdir = os.chdir
+    monkeypatch.setattr(os, "chdir", lambda path: (moved.append(str(path)), chdir(path)))
+    runs = write_squares(tmp_path, [1, 2])
+    assert set(reproduced(tmp_path, runs).values()) == {"done"}
+    assert sorted(started(tmp_path)) == [1, 2]
+    assert set(moved) <= {here}
+    assert os.getcwd() == here
 
 
 def test_what_reads_results_runs_after_them_and_again_when_they_are_new(tmp_path: Path) -> None:
